@@ -38,13 +38,16 @@ def _walk(value: Any, path: str, depth: int) -> None:
             _walk(inner, f"{path}[{index}]", depth + 1)
     elif isinstance(value, str):
         _text(value, path)
-    elif isinstance(value, float):
-        if not math.isfinite(value):
-            raise ValueError(f"{path}: {value} is no JSON number; send null or a text")
-    elif isinstance(value, int):
-        if not _MIN_INT <= value <= _MAX_INT:
-            raise ValueError(f"{path}: an integer beyond 64 bits would be rounded by many readers; send it as text")
-    elif value is not None:
+    else:
+        _scalar(value, path)
+
+
+def _scalar(value: Any, path: str) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{path}: {value} is no JSON number; send null or a text")
+    if isinstance(value, int) and not _MIN_INT <= value <= _MAX_INT:
+        raise ValueError(f"{path}: an integer beyond 64 bits would be rounded by many readers; send it as text")
+    if value is not None and not isinstance(value, int | float):
         raise ValueError(f"{path}: {type(value).__name__} is no JSON value")
 
 

@@ -16,7 +16,7 @@ Vector: TypeAlias = bytes
 
 
 def pack(values: Iterable[float]) -> Vector:
-    """The values as a vector of length 1. Raises ValueError for a vector without a direction (all zero, or not finite)."""
+    """The values as a vector of length 1. Raises ValueError for one without a direction: all zero, or not finite."""
     numbers = array.array("f", values)
     length = math.sqrt(sum(value * value for value in numbers))
     if not math.isfinite(length) or length == 0:

@@ -1,0 +1,106 @@
+"""Knowledge Store for its users: the client, the records, the tags and the errors.
+
+Sources, backends and embedders of your own implement `knowledge_store_sdk.protocols`; `knowledge_store_sdk.testing`
+has a client that needs no service, and the conformance suites.
+"""
+
+from knowledge_store_sdk.cache import KnowledgeCache
+from knowledge_store_sdk.chunking import chunk_spans, chunk_text
+from knowledge_store_sdk.client import KnowledgeClient
+from knowledge_store_sdk.errors import (
+    BackendUnavailable,
+    ConfigError,
+    Conflict,
+    InternalError,
+    InvalidField,
+    InvalidRequest,
+    InvalidTagExpression,
+    KnowledgeStoreError,
+    NotFound,
+    PermissionDenied,
+    RateLimited,
+    Retryable,
+    TooLarge,
+    Unauthenticated,
+    UnsupportedMediaType,
+)
+from knowledge_store_sdk.limits import RetrievalLimits
+from knowledge_store_sdk.locators import (
+    Box,
+    CodeLocator,
+    Locator,
+    PdfLocator,
+    TextLocator,
+    TicketLocator,
+    WebLocator,
+)
+from knowledge_store_sdk.models import (
+    BulkResult,
+    Citation,
+    Degraded,
+    DeleteResult,
+    DocumentPage,
+    ItemError,
+    KnowledgeDocument,
+    LegScore,
+    Parent,
+    ParentPage,
+    Passage,
+    Query,
+    QueryResult,
+    ReplaceResult,
+    Stats,
+    WriteResult,
+)
+from knowledge_store_sdk.tags import KnowledgeTag, TagExpression, is_tag, parse_tags, tag_from
+
+__all__ = [
+    "BackendUnavailable",
+    "Box",
+    "BulkResult",
+    "Citation",
+    "CodeLocator",
+    "ConfigError",
+    "Conflict",
+    "Degraded",
+    "DeleteResult",
+    "DocumentPage",
+    "InternalError",
+    "InvalidField",
+    "InvalidRequest",
+    "InvalidTagExpression",
+    "ItemError",
+    "KnowledgeCache",
+    "KnowledgeClient",
+    "KnowledgeDocument",
+    "KnowledgeStoreError",
+    "KnowledgeTag",
+    "LegScore",
+    "Locator",
+    "NotFound",
+    "Parent",
+    "ParentPage",
+    "Passage",
+    "PdfLocator",
+    "PermissionDenied",
+    "Query",
+    "QueryResult",
+    "RateLimited",
+    "ReplaceResult",
+    "RetrievalLimits",
+    "Retryable",
+    "Stats",
+    "TagExpression",
+    "TextLocator",
+    "TicketLocator",
+    "TooLarge",
+    "Unauthenticated",
+    "UnsupportedMediaType",
+    "WebLocator",
+    "WriteResult",
+    "chunk_spans",
+    "chunk_text",
+    "is_tag",
+    "parse_tags",
+    "tag_from",
+]

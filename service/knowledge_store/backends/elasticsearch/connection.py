@@ -1,0 +1,92 @@
+"""The wire: every request of the backend goes through `Connection.request`, JSON as bytes in, parsed JSON out."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import orjson
+from elastic_transport import ApiError
+from elastic_transport.client_utils import DEFAULT
+from elasticsearch import AsyncElasticsearch, OrjsonSerializer
+
+from knowledge_store.backends.elasticsearch.config import ElasticsearchConfig
+from knowledge_store.backends.elasticsearch.errors import translated
+from knowledge_store_sdk.errors import BackendUnavailable
+
+_JSON: Final = {"accept": "application/json", "content-type": "application/json"}
+_WRITE_TIMES: Final = 12  # a write may wait for a new primary to be chosen, a read asks another copy
+
+
+class Reply(NamedTuple):
+    """`body` is parsed JSON."""
+
+    status: int
+    body: Any
+
+
+class Connection:
+    """A client of the cluster, made at the first request. Raises what `errors.translated` says, and nothing else.
+
+    A read that finds a node down is asked again at another one. A write is sent once: what its repetition would mean
+    is known only to whoever wrote it.
+    """
+
+    def __init__(self, config: ElasticsearchConfig) -> None:
+        self._config = config
+        self._reading: AsyncElasticsearch | None = None
+        self._writing: AsyncElasticsearch | None = None
+        self._closed = False
+
+    async def request(
+        self, method: str, path: str, body: bytes | None = None, *, resend: bool = True, expect: tuple[int, ...] = ()
+    ) -> Reply:
+        """Sends one request. A status of `expect` is returned; any other beyond 299 is raised."""
+        if self._closed:
+            raise BackendUnavailable("the connection to Elasticsearch is closed")
+        try:
+            if self._reading is None or self._writing is None:
+                self._reading = _client(self._config)
+                self._writing = self._reading.options(
+                    max_retries=0, request_timeout=_WRITE_TIMES * self._config.request_timeout_s
+                )
+            client = self._reading if resend else self._writing
+            answer = await client.perform_request(method, path, headers=_JSON, body=body)
+            return Reply(answer.meta.status, answer.body)
+        except ApiError as error:
+            if error.meta.status in expect:
+                return Reply(error.meta.status, error.body)
+            raise translated(error) from error
+        except Exception as error:
+            raise translated(error) from error
+
+    async def close(self) -> None:
+        """Closes the connections; may be called twice."""
+        self._closed = True
+        client, self._reading, self._writing = self._reading, None, None
+        if client is not None:
+            await client.close()
+
+
+def encoded(value: Any) -> bytes:
+    """The value as JSON; float32 arrays of numpy are numbers, not lists of Python's."""
+    return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
+
+
+def _client(config: ElasticsearchConfig) -> AsyncElasticsearch:
+    basic_auth = None
+    if config.username is not None and config.password is not None:
+        basic_auth = (config.username, config.password.get_secret_value())
+    return AsyncElasticsearch(
+        list(config.url),
+        api_key=config.api_key.get_secret_value() if config.api_key else None,
+        basic_auth=basic_auth,
+        ca_certs=config.ca_certs or DEFAULT,
+        serializers={"application/json": OrjsonSerializer()},
+        request_timeout=config.request_timeout_s,
+        max_retries=max(2, len(config.url)),
+        retry_on_timeout=False,
+        retry_on_status=(502, 503, 504),
+        retry_backoff_base=0.1,
+        retry_backoff_cap=1.0,
+        connections_per_node=64,
+    )

@@ -1,0 +1,1 @@
+"""From the bytes of a file to chunks with locators: decode -> structure -> pack within a budget."""

@@ -1,0 +1,1 @@
+"""The ingest path: list -> diff -> read -> extract -> chunk -> embed -> write -> commit -> sweep."""

@@ -1,0 +1,1 @@
+"""The query path: parse -> embed -> candidates -> fuse -> fetch -> cite."""
