@@ -231,8 +231,9 @@ class KnowledgeIndex(Protocol):
 
         A reader sees the old set or the new one. Documents that were upserted one by one with this `parent_id` and this
         source leave with the old set. `expect` of the writes is not looked at. With `seen_before` nothing happens where
-        the parent was written at that time or later. After a crash at any point the old set, or the new one, stands, with nothing to repair.
-        Raises Conflict where the index refuses a document for good (`ids`), Retryable where it is too busy.
+        the parent was written at that time or later. After a crash at any point the old set, or the new one, stands,
+        with nothing to repair. Raises Conflict where the index refuses a document for good (`ids`), Retryable where it
+        is too busy.
         """
         ...
 

@@ -18,6 +18,7 @@ from knowledge_store.settings import Environment, Settings, known_keys
 from knowledge_store_sdk.errors import ConfigError
 
 DEFAULT_FILE = "knowledge.yaml"
+_SECRETS = frozenset({"hash", "password", "api_key"})
 _Path = tuple[str, ...]
 
 
@@ -128,5 +129,5 @@ def _sentence(
         known = known_keys(path[:-1])
         remedy = f"; known here: {', '.join(known)}" if known else ""
         return f"{place}: {name}: unknown key{remedy}"
-    given = "" if error["type"] == "missing" or "hash" in path or "password" in path else f", not {error['input']!r}"
+    given = "" if error["type"] == "missing" or _SECRETS & set(path) else f", not {error['input']!r}"
     return f"{place}: {name}: {error['msg'][:1].lower()}{error['msg'][1:]}{given[:200]}"

@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import pytest_asyncio
+from structlog.testing import capture_logs
 
 from knowledge_store.backends.embedded import open_backend
 from knowledge_store.backends.embedded.corpus import Change
@@ -132,6 +133,20 @@ async def test_a_document_that_has_a_vector_keeps_it(index: EmbeddedIndex) -> No
     await stored(index, write("one", "kafka", vector=axis(0)))
     assert await index.set_vectors({"one": ((await index.lookup(["one"]))["one"].version, axis(1))}) == 0
     assert (await find(index, None, axis(0))).vector == pytest.approx({"one": 1.0})
+
+
+async def test_a_store_that_is_too_large_says_so_when_it_opens(
+    index: EmbeddedIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await stored(index, write("one"), write("two"))
+    await index.close()
+    for limit, said in ((1, ["embedded_store_is_large"]), (2, [])):
+        monkeypatch.setattr("knowledge_store.backends.embedded.index._MANY_DOCUMENTS", limit)
+        again = open_backend({"path": index._path})
+        with capture_logs() as logs:
+            await again.open()
+        await again.close()
+        assert [one["event"] for one in logs] == said
 
 
 def test_lengths_are_kept_in_a_byte_as_lucene_does() -> None:

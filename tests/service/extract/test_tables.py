@@ -119,3 +119,11 @@ def test_a_header_that_would_leave_no_room_is_not_repeated(columns: int) -> None
 def test_the_line_after_a_table_without_a_blank_line_is_not_lost() -> None:
     text = f"{HEAD}\n{RULE}\n{ROWS[0]}\nand a line without cells\n\nafter\n"
     check(text, extract_markdown(text, LIMIT), LIMIT)
+
+
+def test_a_row_that_fits_a_chunk_alone_is_whole_although_little_stands_before_it() -> None:
+    row = f"| x | {'w ' * 176}|"
+    text = f"An introduction of ten words that stands before the table.\n\n| a | b |\n|---|---|\n{row}\n"
+    document = extract_markdown(text, budget(200))
+    check(text, document, budget(200))
+    assert sum(row in chunk.content.split("\n") for chunk in document.chunks) == 1

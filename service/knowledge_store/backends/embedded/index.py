@@ -18,6 +18,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final, TypeVar
 
+import structlog
+
 from knowledge_store.backends.embedded import changes, reads
 from knowledge_store.backends.embedded.analysis import VERSION
 from knowledge_store.backends.embedded.corpus import Change, Corpus, load
@@ -46,7 +48,9 @@ from knowledge_store_sdk.vectors import Vector
 
 _READERS: Final = 4
 _FLOAT_BYTES: Final = 4
+_MANY_DOCUMENTS: Final = 200_000  # beyond, a question takes over 60 ms and a start over 10 s
 T = TypeVar("T")
+log = structlog.get_logger(__name__)
 
 
 class EmbeddedIndex:
@@ -179,7 +183,17 @@ class EmbeddedIndex:
         if cursor is not None:
             at, id = reads.place_of(cursor, int, str)
             after = (at, id)
-        return await self._read(lambda connection: self._scan(connection, filter, limit, after))
+
+        def read(connection: sqlite3.Connection) -> Page:
+            page = self._page(connection, filter, limit, after)
+            if page is None:
+                with self._writing:
+                    page = self._page(connection, filter, limit, after)
+            if page is None:
+                raise BackendUnavailable(f"the store {self._path} was changed from outside; start the service again")
+            return page
+
+        return await self._read(read)
 
     async def count(self, filter: Filter) -> int:
         return await self._read(lambda _: int(passing(self._corpus, self._corpus.view, filter).sum()))
@@ -212,6 +226,8 @@ class EmbeddedIndex:
         if meta.get("analysis") != str(VERSION):
             _analyse_again(connection)
         self._corpus = load(connection, self._dims, int(meta["epoch"]))
+        if self._corpus.view.slots > _MANY_DOCUMENTS:
+            log.warning("embedded_store_is_large", documents=self._corpus.view.slots, better="backend: elasticsearch")
 
     def _bind(self, identity: EmbedderIdentity) -> None:
         if self._identity is not None:
@@ -242,15 +258,17 @@ class EmbeddedIndex:
 
     # anywhere
 
-    def _scan(self, connection: sqlite3.Connection, filter: Filter, limit: int, after: tuple[int, str] | None) -> Page:
+    def _page(
+        self, connection: sqlite3.Connection, filter: Filter, limit: int, after: tuple[int, str] | None
+    ) -> Page | None:
+        """The page; None where a write of this moment has removed some of it."""
         corpus = self._corpus
         view = corpus.view
         listed = newest_first(corpus, view, passing(corpus, view, filter), after, limit + 1)
         page = listed[:limit]
         found = reads.by_row(connection, [row for _, _, row in page])
         if len(found) < len(page):
-            self._after_the_write()
-            return self._scan(connection, filter, limit, after)
+            return None
         cursor = reads.cursor_after(*page[-1][:2]) if len(listed) > limit else None
         return Page([found[row] for _, _, row in page], cursor)
 

@@ -42,7 +42,6 @@ class Row:
 def row_of(write: Write, member_of: str | None) -> Row:
     """What is kept of a write. CPU: cuts and stems the whole text."""
     document = write.document
-    unset = {name for name in KnowledgeDocument.model_fields if getattr(document, name) is None}
     length, terms, counts = packed_terms(document.search_text)
     return Row(
         id=document.id,
@@ -58,7 +57,7 @@ def row_of(write: Write, member_of: str | None) -> Row:
         length=length,
         terms=terms,
         counts=counts,
-        document=document.model_dump_json(exclude=unset | {"score"}),
+        document=document.model_dump_json(exclude={"score"}, exclude_none=True),
         vector=write.vector,
     )
 
