@@ -60,7 +60,7 @@ def utc_now() -> datetime:
 def open_index(configuration: Configuration) -> KnowledgeIndex:
     """The configured backend, not yet connected. Raises ConfigError."""
     settings = configuration.settings
-    make = find(BACKENDS, settings.backend, "backend")
+    make = find(BACKENDS, settings.backend, f"{configuration.place('backend')}: backend")
     try:
         index: KnowledgeIndex = make(settings.backend_options())
     except ValidationError as error:
@@ -73,7 +73,7 @@ def open_embedder(configuration: Configuration) -> Embedder:
     settings = configuration.settings.embedder
     if settings.provider == "hashing" and not is_loopback(configuration.settings.http.host):
         raise ConfigError("embedder.provider: hashing knows no meaning and is for tests; it serves on loopback only")
-    make = find(EMBEDDERS, settings.provider, "embedder.provider")
+    make = find(EMBEDDERS, settings.provider, f"{configuration.place('embedder', 'provider')}: embedder.provider")
     try:
         embedder: Embedder = make(settings.options)
     except ValidationError as error:

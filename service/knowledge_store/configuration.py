@@ -31,6 +31,10 @@ class Configuration:
     lines: Mapping[_Path, int] = field(default_factory=dict)
     environ: Mapping[str, str] = field(default_factory=dict, repr=False)
 
+    def place(self, *path: str) -> str:
+        """Where a key was given: a file and its line, a variable, or neither."""
+        return _place(path, self.file, self.lines, self.environ)
+
     def error(self, error: ValidationError, below: _Path) -> ConfigError:
         """The errors of a section as one ConfigError."""
         return ConfigError(_sentences(error, below, self.file, self.lines, self.environ))
@@ -117,17 +121,20 @@ def _sentence(
 ) -> str:
     path = (*below, *(str(step) for step in error["loc"]))
     name = ".".join(path)
-    variable = "KNOWLEDGE_" + "__".join(path).upper()
-    if variable in environ:
-        place = f"environment {variable}"
-    elif file is not None:
-        line = next((lines[path[:n]] for n in range(len(path), 0, -1) if path[:n] in lines), 1)
-        place = f"{file}:{line}"
-    else:
-        place = "configuration"
+    place = _place(path, file, lines, environ)
     if error["type"] == "extra_forbidden":
         known = known_keys(path[:-1])
         remedy = f"; known here: {', '.join(known)}" if known else ""
         return f"{place}: {name}: unknown key{remedy}"
     given = "" if error["type"] == "missing" or _SECRETS & set(path) else f", not {error['input']!r}"
     return f"{place}: {name}: {error['msg'][:1].lower()}{error['msg'][1:]}{given[:200]}"
+
+
+def _place(path: _Path, file: Path | None, lines: Mapping[_Path, int], environ: Mapping[str, str]) -> str:
+    variable = "KNOWLEDGE_" + "__".join(path).upper()
+    if variable in environ:
+        return f"environment {variable}"
+    if file is None:
+        return "configuration"
+    line = next((lines[path[:n]] for n in range(len(path), 0, -1) if path[:n] in lines), 1)
+    return f"{file}:{line}"

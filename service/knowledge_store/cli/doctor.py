@@ -103,6 +103,10 @@ async def _backend(given: Configuration, running: bool) -> tuple[Finding, Embedd
             identity = await index.identity()
         finally:
             await index.close()
+    except BackendUnavailable as error:
+        url = given.settings.backend_options().get("url", "its default address")
+        told = f"{name}: {error.detail} at {url}: start it, or correct `{name}.url` in the configuration"
+        return Finding("backend", told, exit_code(error)), None
     except PathNotUsable as error:
         if running:
             return Finding("backend", f"{name}: in use by the running service"), None

@@ -61,7 +61,7 @@ async def _load(services: Services, folders: list[Path]) -> None:
                 source=tag_from(folder.resolve().name), tags=("document",), budget=await load_budget(services)
             )
             report = await load_folder(folder, services.loader, options)
-            output.print(f"loaded {folder}: {report}", highlight=False, markup=False)
+            output.print(f"loaded {folder}: {report}", highlight=False, markup=False, soft_wrap=True)
         except KnowledgeStoreError as error:
             log.error("knowledge.load.failed", folder=str(folder), reason=error.detail)
 

@@ -109,6 +109,12 @@ class Embedding:
         [windows] = await self._connection.windows([text], "passage")
         return windows
 
+    def forget_refusals(self, texts: Sequence[str]) -> None:
+        """Lets these texts be tried again, although the embedder refused them before."""
+        if self.identity is not None:
+            for text in texts:
+                self._refused.pop(vector_key(self.identity, "passage", text), None)
+
     def count_tokens(self, text: str) -> int:
         """The tokens of a text, without special ones; meaningful once the embedder was reached."""
         return self._embedder.count_tokens(text)

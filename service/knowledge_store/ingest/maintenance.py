@@ -53,6 +53,7 @@ class Maintenance:
             page = await self._index.scan(Filter(pending=True), limit=_EMBED_PAGE, cursor=cursor)
             due = [stored for stored in page.documents if self._refusals.is_due(stored, self._clock())]
             texts = [stored.document.search_text for stored in due]
+            self._embedder.forget_refusals(texts)
             made = await self._embedder.embed_passages(texts, self._deadline_s) if texts else []
             ready: dict[str, tuple[str, Vector]] = {}
             for stored, one in zip(due, made, strict=True):

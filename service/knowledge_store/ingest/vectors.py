@@ -35,6 +35,10 @@ class PassageEmbedder(Protocol):
         """The vector where it was made lately."""
         ...
 
+    def forget_refusals(self, texts: Sequence[str]) -> None:
+        """Lets these texts be tried again, although they were refused before."""
+        ...
+
     async def embed_passages(self, texts: Sequence[str], deadline_s: float | None = None) -> Sequence[Embedded]:
         """One result a text; its vector is None where there was none to be had within the deadline."""
         ...
