@@ -13,7 +13,8 @@ from knowledge_store_sdk._wire import Encoded, Narrowing
 from knowledge_store_sdk.models import BulkResult, DeleteResult, DocumentPage, KnowledgeDocument, Query, QueryResult
 from knowledge_store_sdk.testing import FakeKnowledgeClient
 from knowledge_store_sdk.testing._memory import MemoryStore
-from knowledge_store_sdk.testing.client_suite import KnowledgeClientSuite, Own
+from knowledge_store_sdk.testing.client_cases import Own
+from knowledge_store_sdk.testing.client_suite import KnowledgeClientSuite
 
 
 def now() -> datetime:

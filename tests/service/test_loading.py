@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -14,7 +15,9 @@ import pytest
 
 from knowledge_store.app import load_budget
 from knowledge_store.ingest.load import LoadOptions, load_folder
-from tests.service.process import process
+from knowledge_store_sdk import KnowledgeClient
+from tests.service.embedders.servers import OllamaServer
+from tests.service.process import Process, process
 from tests.service.serving import Service, serving
 
 _MIB = 1024 * 1024
@@ -146,3 +149,46 @@ def test_a_running_service_is_loaded_by_its_address_and_its_file_is_named_as_in_
         assert json.loads(done.stdout)["added"] == 1, done.stderr
         found = command(tmp_path, "search", "alpha", "--url", running.url, "--json")
         assert json.loads(found.stdout)["documents"][0]["content"].endswith("alpha")
+
+
+@pytest.mark.slow
+async def test_a_service_started_again_embeds_new_text_only(tmp_path: Path, embedded_store: dict[str, Any]) -> None:
+    server = OllamaServer()
+    await server.start()
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    for n in range(4):
+        (folder / f"n{n}.md").write_text(f"# Note {n}\n\nBroker number {n} lost its disk.\n")
+    settings = {**embedded_store, "embedder": {"provider": "ollama", "url": server.url, "model": "words"}}
+
+    async def run(tries: int) -> tuple[set[str], set[str]]:
+        """One life of the service: the texts that were embedded, and the notes that it finds."""
+        server.batches.clear()
+        running = Process(tmp_path, settings, "--load", str(folder))
+        await asyncio.to_thread(running.start)
+        try:
+            for _ in range(200):
+                if running.log.count("loaded ") == tries:
+                    break
+                await asyncio.sleep(0.1)
+            async with KnowledgeClient(running.url) as client:
+                found = await client.fetch(text="broker", tags="document", top_k=100)
+            return set(server.texts), {one.content for one in found}
+        finally:
+            assert await asyncio.to_thread(running.stop) == 0
+
+    try:
+        embedded, found = await run(1)
+        assert len([text for text in embedded if "lost its disk" in text]) == 4
+        assert len(found) == 4
+        embedded, found = await run(2)
+        assert not [text for text in embedded if "lost its disk" in text]
+        assert len(found) == 4
+        (folder / "n0.md").write_text("# Note 0\n\nBroker number 0 was repaired.\n")
+        (folder / "n3.md").unlink()
+        embedded, found = await run(3)
+        assert [text for text in embedded if "Broker" in text] == ["Note 0\n# Note 0\n\nBroker number 0 was repaired."]
+        assert len(found) == 3
+        assert not any("number 3" in content for content in found)
+    finally:
+        await server.stop()

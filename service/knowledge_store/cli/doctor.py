@@ -37,7 +37,7 @@ class Finding:
 @app.command()
 def doctor(as_json: AsJson = False) -> None:
     """Check everything that the service needs. The exit code is that of the first thing that is wrong."""
-    findings = asyncio.run(_examine(configuration()))
+    findings = asyncio.run(examine(configuration()))
     if as_json:
         output.print_json(orjson.dumps([asdict(one) for one in findings]).decode())
     else:
@@ -48,7 +48,8 @@ def doctor(as_json: AsJson = False) -> None:
     raise typer.Exit(next((one.exit_code for one in findings if one.exit_code), 0))
 
 
-async def _examine(given: Configuration) -> list[Finding]:
+async def examine(given: Configuration) -> list[Finding]:
+    """Every check, in order; each is made whatever the one before found."""
     settings = given.settings
     findings = [Finding("configuration", str(given.file or "defaults and the environment"))]
     address, running = await _address(settings.http)
@@ -96,7 +97,7 @@ async def _is_ours(http: HttpSettings) -> bool:
 async def _backend(given: Configuration, running: bool) -> tuple[Finding, EmbedderIdentity | None]:
     name = given.settings.backend
     try:
-        index = open_index(given)
+        index = await asyncio.to_thread(open_index, given)
         try:
             await index.open()
             await index.ping()
@@ -119,7 +120,7 @@ async def _backend(given: Configuration, running: bool) -> tuple[Finding, Embedd
 async def _embedder(given: Configuration) -> tuple[Finding, EmbedderIdentity | None]:
     name = given.settings.embedder.provider
     try:
-        embedder = open_embedder(given)
+        embedder = await asyncio.to_thread(open_embedder, given)
         try:
             async with asyncio.timeout(_EMBEDDER_S):
                 await embedder.open()

@@ -16,7 +16,7 @@ def init() -> None:
 
 async def _init() -> None:
     given = configuration()
-    index = open_index(given)
+    index = await asyncio.to_thread(open_index, given)
     try:
         await index.open()
         identity = await index.identity()

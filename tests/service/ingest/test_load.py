@@ -133,7 +133,7 @@ async def test_only_an_edited_file_is_written_and_what_is_unchanged_in_it_keeps_
     options = LoadOptions(source="ops", budget=Budget(100, lambda text: len(text.split()), "words"))
     await load_folder(folder, sink, options)
     before = {document.id for document in sink.documents("long.md")}
-    sections[1] = sections[1].replace("Words", "Terms", 1)
+    sections[1] = sections[1].replace("Words", "Other and longer words", 1)
     write(folder / "long.md", "# Long\n\n" + "\n\n".join(sections))
     sink.replaced.clear()
     report = await load_folder(folder, sink, options)
