@@ -24,6 +24,11 @@ def ndcg(ranking: Sequence[str], grades: Grades, cut: int = 10) -> float:
     return _discounted([grades.get(id, 0) for id in ranking[:cut]]) / ideal if ideal else 0.0
 
 
+def steep_ndcg(ranking: Sequence[str], grades: Grades, cut: int = 10) -> float:
+    """The same with gains of 2 ** grade - 1, as other tools have them; equal where all grades are 0 or 1."""
+    return ndcg(ranking, {id: 2**grade - 1 for id, grade in grades.items()}, cut)
+
+
 def recall(ranking: Sequence[str], grades: Grades, cut: int = 10) -> float:
     """0 to 1: the share of the relevant documents (grade 1 or more) that are among the first."""
     relevant = {id for id, grade in grades.items() if grade > 0}

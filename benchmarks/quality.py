@@ -22,7 +22,7 @@ from rich.table import Table
 
 from benchmarks.bge import bge_folder
 from benchmarks.corpora import COLLECTIONS, Collection, read_collection
-from benchmarks.measures import mean, ndcg
+from benchmarks.measures import mean, ndcg, steep_ndcg
 from benchmarks.process import ServiceProcess, service
 from benchmarks.report import Figure, console, figures
 from benchmarks.servers import elasticsearch
@@ -43,12 +43,14 @@ SCIFACT_BM25: Final = 0.6826
 _RUNNER: Final = (sys.executable, "-m", "benchmarks.serve")
 _PARALLEL: Final = 4
 
+Rankings = dict[str, list[str]]  # question id -> ids of the first ten, best first
 Scores = dict[tuple[str, str, str], float]  # backend, collection, mode -> nDCG@10
 
 
 async def run(names: Sequence[str] = COLLECTIONS) -> None:
     """Measures these collections on both backends and prints the tables."""
     scores: Scores = {}
+    steep: Scores = {}
     with elasticsearch() as server, tempfile.TemporaryDirectory() as folder:
         for name in names:
             collection = await asyncio.to_thread(read_collection, name)
@@ -58,7 +60,9 @@ async def run(names: Sequence[str] = COLLECTIONS) -> None:
                     for mode in MODES:
                         rankings = await _ask(subject, collection.questions, mode)
                         scores[backend, name, mode] = mean(ndcg, rankings, collection.judgements)
+                        steep[backend, name, mode] = mean(steep_ndcg, rankings, collection.judgements)
     _print(scores, names)
+    figures("How well", [*_figures(scores, names), *_steep_figures(scores, steep, names)])
 
 
 @asynccontextmanager
@@ -86,9 +90,8 @@ async def _load(subject: ServiceProcess, collection: Collection) -> None:
     console.print(f"{subject.url}: {len(collection.documents):,} documents of {collection.name} in {took_s:.0f} s")
 
 
-async def _ask(subject: ServiceProcess, questions: Mapping[str, str], mode: str) -> dict[str, list[str]]:
-    """Question id -> ids of the first ten, best first."""
-    rankings: dict[str, list[str]] = {}
+async def _ask(subject: ServiceProcess, questions: Mapping[str, str], mode: str) -> Rankings:
+    rankings: Rankings = {}
     waiting = iter(questions.items())
 
     async def work() -> None:
@@ -114,7 +117,6 @@ def _print(scores: Scores, names: Iterable[str]) -> None:
         promised = [fmean(PROMISED[name][mode] for name in names) for mode in MODES]
         table.add_row("mean", *(_beside(one, other) for one, other in zip(ours, promised, strict=True)))
         console.print(table)
-    figures("How well", _figures(scores, list(names)))
 
 
 def _beside(value: float, promised: float) -> str:
@@ -122,20 +124,32 @@ def _beside(value: float, promised: float) -> str:
 
 
 def _figures(scores: Scores, names: Sequence[str]) -> list[Figure]:
-    def hybrid(name: str) -> float:
-        return scores["elasticsearch", name, "hybrid"]
+    def above(name: str) -> float:
+        return scores["elasticsearch", name, "hybrid"] - PROMISED[name]["hybrid"]
 
     def apart(name: str) -> float:
         """How far the two backends are apart, in the mode in which they are farthest."""
         return max(abs(scores["embedded", name, mode] - scores["elasticsearch", name, mode]) for mode in MODES)
 
     rows = [
-        Figure(f"{name}: distance from the promised score", abs(hybrid(name) - PROMISED[name]["hybrid"]), at_most=0.01)
+        Figure(f"{name}: hybrid above the promised {PROMISED[name]['hybrid']}", above(name), at_least=-0.01)
         for name in names
     ]
-    rows.append(Figure("mean of the collections", fmean(hybrid(name) for name in names), at_least=0.59))
+    middle = fmean(scores["elasticsearch", name, "hybrid"] for name in names)
+    rows.append(Figure("mean of the collections, hybrid", middle, at_least=0.59))
     if "scifact" in names:
         distance = abs(scores["elasticsearch", "scifact", "keyword"] - SCIFACT_BM25)
         rows.append(Figure(f"scifact: distance of BM25 from {SCIFACT_BM25}", distance, at_most=0.005))
     rows += [Figure(f"{name}: embedded from elasticsearch, any mode", apart(name), at_most=0.02) for name in names]
     return rows
+
+
+def _steep_figures(scores: Scores, steep: Scores, names: Iterable[str]) -> list[Figure]:
+    """For collections with more than two grades: what was promised for Cranfield has these gains."""
+    graded = [name for name in names if any(scores[key] != steep[key] for key in scores if key[1] == name)]
+    return [
+        Figure(f"{name}: {mode} with gains of 2^grade - 1", value, note=f"{value - PROMISED[name][mode]:+.4f}")
+        for name in graded
+        for mode in MODES
+        if (value := steep["elasticsearch", name, mode])
+    ]

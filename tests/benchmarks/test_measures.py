@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.measures import Measure, mean, ndcg, ranked, recall, reciprocal_rank
+from benchmarks.measures import Measure, mean, ndcg, ranked, recall, reciprocal_rank, steep_ndcg
 
 MEASURES: dict[str, Measure] = {"ndcg_cut_10": ndcg, "recall_10": recall, "recip_rank": reciprocal_rank}
 AT_OTHER_CUTS: dict[str, Measure] = {
@@ -73,3 +73,13 @@ def test_of_equal_scores_the_greater_id_comes_first() -> None:
 
 def test_a_question_without_relevant_documents_scores_0() -> None:
     assert [measure(["a"], {"a": 0}) for measure in MEASURES.values()] == [0.0, 0.0, 0.0]
+
+
+def test_steep_gains_change_nothing_where_grades_are_0_or_1() -> None:
+    grades = {"a": 1, "b": 0, "c": 1}
+    assert steep_ndcg(["b", "c"], grades) == ndcg(["b", "c"], grades)
+
+
+def test_steep_gains_count_a_higher_grade_for_more() -> None:
+    grades = {"a": 3, "b": 1}
+    assert steep_ndcg(["b", "a"], grades) == pytest.approx((1 + 7 / 1.5849625) / (7 + 1 / 1.5849625))
