@@ -26,7 +26,7 @@ from knowledge_store.api.services import SERVICES, Services
 from knowledge_store.configuration import Configuration
 from knowledge_store.embedding import Embedding
 from knowledge_store.extract.budget import MIN_TOKENS, Budget
-from knowledge_store.ingest.load import DEFAULT_TOKENS
+from knowledge_store.ingest.load import DEFAULT_TOKENS, MOST_TOKENS
 from knowledge_store.ingest.maintenance import BACKFILL_S, Maintenance, every
 from knowledge_store.ingest.replace import Loader, Replacer
 from knowledge_store.ingest.write import Writer
@@ -202,7 +202,8 @@ async def load_budget(services: Services) -> Budget:
     if embedding.identity is None or embedding.max_tokens is None:
         return Budget(DEFAULT_TOKENS)
     taken = _SPECIAL_TOKENS + embedding.count_tokens(embedding.identity.passage_prefix)
-    return Budget(max(MIN_TOKENS, embedding.max_tokens - taken), embedding.count_tokens, embedding.identity.key)
+    room = min(embedding.max_tokens - taken, MOST_TOKENS)
+    return Budget(max(MIN_TOKENS, room), embedding.count_tokens, embedding.identity.key)
 
 
 async def _open(services: Services) -> asyncio.Task[None]:

@@ -16,7 +16,7 @@ from knowledge_store.app import load_budget, running
 from knowledge_store.cli.connect import local_configuration
 from knowledge_store.cli.root import ApiKey, AsJson, Url, app, errors, output
 from knowledge_store.extract.budget import MIN_TOKENS, Budget
-from knowledge_store.ingest.load import DEFAULT_TOKENS, LoadOptions, LoadReport, load_folder
+from knowledge_store.ingest.load import DEFAULT_TOKENS, MOST_TOKENS, LoadOptions, LoadReport, load_folder
 from knowledge_store_sdk import KnowledgeClient
 from knowledge_store_sdk.errors import BackendUnavailable
 from knowledge_store_sdk.tags import tag_from
@@ -79,4 +79,4 @@ async def _budget_of(url: str) -> Budget:
             known = (await response.json())["embedder"].get("max_tokens")
     except (aiohttp.ClientError, TimeoutError, ValueError, KeyError) as error:
         raise BackendUnavailable(f"{address}: no knowledge-store answers there ({error})") from None
-    return Budget(max(MIN_TOKENS, known - _RESERVED_TOKENS) if known else DEFAULT_TOKENS)
+    return Budget(max(MIN_TOKENS, min(known - _RESERVED_TOKENS, MOST_TOKENS)) if known else DEFAULT_TOKENS)

@@ -23,6 +23,7 @@ from knowledge_store_sdk.models import KnowledgeDocument, Parent, ReplaceResult
 from knowledge_store_sdk.tags import is_tag
 
 PATTERNS: Final = ("*.md", "*.markdown", "*.txt")
+MOST_TOKENS: Final = 510  # whatever the window: a passage is to be read, and one vector stands for few thoughts
 DEFAULT_TOKENS: Final = 254  # the bundled embedder's window less its two special tokens
 _OF_ONE_FILE: Final = (Conflict, InvalidField, TooLarge)
 

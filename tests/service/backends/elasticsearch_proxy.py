@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import aiohttp
 import orjson
@@ -21,21 +21,20 @@ _SHOWN = ("content-type", "x-elastic-product")
 class Proxy:
     """`refusals` has, per `_id` of a bulk, the statuses that it is refused with, one a send, before it passes.
 
-    `loses(method, path)` says whether the answer is lost after the server has done its work, `holds` whether the
-    request is held: `held` is set then, and the request passes on only with `pass_on`. `answers` stands in for the
-    server's own answers.
+    `loses(method, path)` says whether the connection breaks after the server has done its work. `holds` says whether it
+    stands still for ever instead, before the server has the request or after it has answered; `held` is set then.
+    `answers` stands in for the server's own answers.
     """
 
     url: str
     address: str = ""
     refusals: dict[str, list[int]] = field(default_factory=dict)
     loses: Callable[[str, str], bool] = lambda method, path: False
-    holds: Callable[[str, str], bool] = lambda method, path: False
+    holds: Callable[[str, str], Literal["before", "after", "no"]] = lambda method, path: "no"
     answers: Callable[[str, str], tuple[int, Any] | None] = lambda method, path: None
     sends: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     requests: list[tuple[str, str]] = field(default_factory=list)
     held: asyncio.Event = field(default_factory=asyncio.Event)
-    pass_on: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         method, path = request.method, request.path
@@ -43,14 +42,20 @@ class Proxy:
         body = await request.read()
         if (answer := self.answers(method, path)) is not None:
             return web.json_response(answer[1], status=answer[0], headers={"X-Elastic-Product": "Elasticsearch"})
-        if self.holds(method, path):
-            self.held.set()
-            await self.pass_on.wait()
+        hold = self.holds(method, path)
+        if hold == "before":
+            await self._stand_still()
         status, headers, answered = await self._forward(request, body)
+        if hold == "after":
+            await self._stand_still()
         if self.loses(method, path):
             assert request.transport is not None
             request.transport.abort()
         return web.Response(status=status, headers=headers, body=answered)
+
+    async def _stand_still(self) -> None:
+        self.held.set()
+        await asyncio.Event().wait()
 
     async def _forward(self, request: web.Request, body: bytes) -> tuple[int, dict[str, str], bytes]:
         if not request.path.endswith("/_bulk"):

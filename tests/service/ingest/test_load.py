@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,63 +15,10 @@ from knowledge_store.extract.budget import Budget
 from knowledge_store.ingest import listing
 from knowledge_store.ingest.load import LoadOptions, LoadReport, load_folder
 from knowledge_store_sdk.errors import BackendUnavailable, Conflict, FatalSync, InvalidField
-from knowledge_store_sdk.models import KnowledgeDocument, Parent, ReplaceResult
+from knowledge_store_sdk.models import KnowledgeDocument
+from tests.service.ingest.memory_sink import MemorySink
 
 OPTIONS = LoadOptions(source="ops", tags=("runbook",))
-
-
-class MemorySink:
-    """Keeps sets by id, and counts the calls."""
-
-    def __init__(self) -> None:
-        self.sets: dict[str, tuple[Parent, tuple[KnowledgeDocument, ...]]] = {}
-        self.replaced: list[str] = []
-        self.fails: dict[str, Exception] = {}
-        self.pause_s = 0.0
-        self.at_once = self.most_at_once = 0
-
-    async def parents(self, source: str) -> AsyncIterator[Parent]:
-        for parent, _ in list(self.sets.values()):
-            if parent.source == source:
-                yield parent
-
-    async def replace(
-        self,
-        parent_id: str,
-        documents: Sequence[KnowledgeDocument],
-        *,
-        uri: str | None = None,
-        title: str | None = None,
-        revision: str | None = None,
-        fingerprint: str | None = None,
-        source: str | None = None,
-        refresh: bool = False,
-    ) -> ReplaceResult:
-        self.replaced.append(parent_id)
-        self.at_once += 1
-        self.most_at_once = max(self.most_at_once, self.at_once)
-        await asyncio.sleep(self.pause_s)
-        self.at_once -= 1
-        if parent_id in self.fails:
-            raise self.fails[parent_id]
-        before = self.sets.pop(parent_id, (None, ()))[1]
-        if documents:
-            assert source is not None
-            parent = Parent(
-                id=parent_id,
-                source=source,
-                uri=uri,
-                title=title,
-                revision=revision,
-                fingerprint=fingerprint,
-                documents=len(documents),
-                written_at=datetime.now(UTC),
-            )
-            self.sets[parent_id] = (parent, tuple(documents))
-        return ReplaceResult(id=parent_id, stored=len(documents), removed=len(before), vectors="ready")
-
-    def documents(self, name: str) -> tuple[KnowledgeDocument, ...]:
-        return self.sets[f"ops:file:///{name}"][1]
 
 
 @pytest.fixture
@@ -128,7 +75,7 @@ async def test_a_second_run_writes_nothing(folder: Path, sink: MemorySink) -> No
 async def test_only_an_edited_file_is_written_and_what_is_unchanged_in_it_keeps_its_id(
     folder: Path, sink: MemorySink
 ) -> None:
-    sections = [f"## Part {n}\n\n" + f"Words of part {n} are here. " * 20 for n in range(4)]
+    sections = [f"## Part {n}\n\n" + f"Words of part {n} are here. " * 12 for n in range(4)]
     write(folder / "long.md", "# Long\n\n" + "\n\n".join(sections))
     options = LoadOptions(source="ops", budget=Budget(100, lambda text: len(text.split()), "words"))
     await load_folder(folder, sink, options)

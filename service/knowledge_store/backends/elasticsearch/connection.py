@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, Final, NamedTuple, TypeVar
 
 import orjson
 from elastic_transport import ApiError
@@ -14,6 +16,8 @@ from knowledge_store.backends.elasticsearch.errors import translated
 from knowledge_store_sdk.errors import BackendUnavailable
 
 _JSON: Final = {"accept": "application/json", "content-type": "application/json"}
+First = TypeVar("First")
+Second = TypeVar("Second")
 _WRITE_TIMES: Final = 12  # a write may wait for a new primary to be chosen, a read asks another copy
 
 
@@ -65,6 +69,16 @@ class Connection:
         client, self._reading, self._writing = self._reading, None, None
         if client is not None:
             await client.close()
+
+
+async def together(first: Coroutine[Any, Any, First], second: Coroutine[Any, Any, Second]) -> tuple[First, Second]:
+    """Both results. Where one fails the other is stopped, and nothing goes on behind the caller's back."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            one, two = group.create_task(first), group.create_task(second)
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    return one.result(), two.result()
 
 
 def encoded(value: Any) -> bytes:

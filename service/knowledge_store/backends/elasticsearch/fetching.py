@@ -5,11 +5,10 @@ keys -> one `_mget` of documents and manifests, beside one `_msearch` for exact 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from knowledge_store.backends.elasticsearch.connection import Connection, encoded
+from knowledge_store.backends.elasticsearch.connection import Connection, encoded, together
 from knowledge_store.backends.elasticsearch.errors import reason_of, refused
 from knowledge_store.backends.elasticsearch.finding import cosine, exact_search, hits, msearch
 from knowledge_store.backends.elasticsearch.names import Verdict, generation_of, parent_of, short, stored_id
@@ -40,7 +39,7 @@ async def fetch(connection: Connection, names: Names, requests: Sequence[FetchRe
         if request.vector is not None
     ]
     reading = read(connection, names, keys, with_vectors=any(request.with_vectors for request in requests))
-    (found, known), answers = await asyncio.gather(reading, msearch(connection, names.documents, searches))
+    (found, known), answers = await together(reading, msearch(connection, names.documents, searches))
     # Documents and manifests are not read at one instant. Where a member of the current set is not there, the set may
     # have been replaced in between: the manifest, read again, tells that from a member that was deleted alone.
     doubtful = {parent for key in keys if key not in found and (parent := _current_parent(key, known)) is not None}
@@ -161,7 +160,7 @@ async def _looked_up(
     connection: Connection, names: Names, ids: Sequence[str]
 ) -> tuple[dict[str, Hit], dict[str, Manifest], bool]:
     """What was found, by id; the manifests that it was judged by; and whether all of it was current."""
-    singles, members = await asyncio.gather(
+    singles, members = await together(
         mget(connection, [{"_index": names.documents, "_id": short(id)} for id in ids]),
         _member_keys(connection, names, ids),
     )

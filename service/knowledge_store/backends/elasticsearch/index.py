@@ -153,6 +153,7 @@ class ElasticsearchIndex:
         return await listing.vectors(self._connection, self._names, text_hashes)
 
     async def purge(self) -> int:
+        await self._refresh()
         return await purging.purge(self._connection, self._names)
 
     # finding
