@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 _FILTERS = "sdk/knowledge_store_sdk/testing/index_suite_filters.py"
-_CLIENT = "sdk/knowledge_store_sdk/testing/client_suite.py"
+_CLIENT = "sdk/knowledge_store_sdk/testing/client_suite_asking.py"
 _WRITES = "tests/service/backends/test_elasticsearch_writes.py"
 _IDENTITY = "tests/service/test_identity.py"
 _CHUNKS = "tests/sdk/test_chunking.py"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import pytest
@@ -120,7 +121,7 @@ async def test_a_body_beyond_the_limit_is_413_with_or_without_a_length(embedded_
                 yield body[at : at + 65_536]
 
         headers = {"Content-Type": "application/json"}
-        for data in (body, parts()):
+        for data in (io.BytesIO(body), parts()):
             told = await problem(service, "POST", UPSERT, data=data, headers=headers)
             assert told["code"] == "too_large"
         with pytest.raises(TooLarge):
@@ -194,6 +195,7 @@ async def test_an_unknown_route_and_method_are_problems_too(embedded_service: Se
     assert (await problem(embedded_service, "PATCH", QUERY))["code"] == "method_not_allowed"
 
 
+@pytest.mark.allow_blocking  # a traceback for the log reads the source files: for a defect only
 async def test_a_defect_shows_no_trace(embedded_service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(queries: object) -> object:
         raise RuntimeError("secret detail")

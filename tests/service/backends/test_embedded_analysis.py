@@ -3,6 +3,8 @@
 The expectations were read from `_analyze` of a real node; the congruence test of the backends asks one again.
 """
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -81,3 +83,12 @@ def test_possessives_cases_and_plurals_are_one_term(same: str) -> None:
 @given(st.text(), st.text())
 def test_the_terms_of_two_lines_are_those_of_each(one: str, other: str) -> None:
     assert terms_of(f"{one}\n\n{other}") == terms_of(one) + terms_of(other)
+
+
+@pytest.mark.parametrize("text", ["\u0001", "_", "_\u0301", "_!", "a.", "1,", "#", "\u200d", " 。"], ids=ascii)
+def test_a_text_that_is_one_run_of_anything_ends_soon(text: str) -> None:
+    started = time.perf_counter()
+    words_of(text * (64 * 1024 // len(text.encode())))
+    assert (
+        time.perf_counter() - started < 5
+    )  # as fast as prose it takes 0.05 s, and read again from each character 80 s

@@ -28,6 +28,7 @@ _STOP_WORDS: Final = (
 STOP_WORDS: Final = frozenset(_STOP_WORDS.split())
 MAX_WORD_UNITS: Final = 255  # of UTF-16; a longer word is cut there
 _SURELY_SHORT: Final = MAX_WORD_UNITS // 2  # characters that take at most 255 units, whichever they are
+_WINDOW: Final = 4 * MAX_WORD_UNITS
 _CACHED_WORDS: Final = 100_000
 
 
@@ -40,7 +41,7 @@ def terms_of(text: str) -> Counter[int]:
 
 def words_of(text: str) -> list[str]:
     """The words of a text as they stand there, in order, each at most 255 UTF-16 units long."""
-    words: list[str] = word_pattern().findall(text)
+    words: list[str] = list(filter(None, word_pattern().findall(text)))
     if max(map(len, words), default=0) > _SURELY_SHORT:
         return list(_short_words(text))
     return words
@@ -48,8 +49,17 @@ def words_of(text: str) -> list[str]:
 
 def _short_words(text: str) -> Iterator[str]:
     position = 0
-    while word := word_pattern().search(text, position):
-        start, end = word.span(1)
+    while position < len(text):
+        # A word without end is looked at one window at a time, or each of its pieces would look through the rest of it.
+        until = min(position + _WINDOW, len(text))
+        word = word_pattern().search(text, position, until)
+        start, end = word.span(1) if word else (-1, -1)
+        if word is None or start < 0:
+            position = word.end() if word else until
+            continue
+        if end == until < len(text) and start > position:
+            position = start
+            continue
         if end - start > _SURELY_SHORT:
             # As Lucene does, cut as if the text ended there, and go on with what is left.
             limit = start + _characters_within(text[start : start + MAX_WORD_UNITS], MAX_WORD_UNITS)

@@ -51,7 +51,7 @@ _ASSIGNED: Final = (range(0x20000), range(0xE0000, 0xE0200))  # beyond Han: no p
 
 @lru_cache(maxsize=1)
 def word_pattern() -> re.Pattern[str]:
-    """Group 1 is a word. Compiled at first use: it asks for the category of every character, for 0.1 s."""
+    """Group 1 is a word, or nothing between words. Compiled at first use: it asks for the category of every character, for 0.1 s."""
     ranges: dict[str, str] = {"letter": "", "digit": "", "joiner": "", "mark": ""}
     for kind, characters in groupby(map(chr, chain(*_ASSIGNED)), key=_kind):
         if kind:
@@ -73,14 +73,16 @@ def word_pattern() -> re.Pattern[str]:
             [
                 _PLAIN_WORD,
                 r"[0-9#*]\ufe0f?\u20e3",
-                f"{joiners}*+{core}(?:{joiners}++{core})*+{joiners}*+",
+                f"(?<![{joiner}{mark}]){joiners}*+{core}(?:{joiners}++{core})*+{joiners}*+",
                 f"(?:[{_DICTIONARY_SCRIPTS}]{marks})++",
                 r"[\U0001f1e6-\U0001f1ff]{2}",
                 f"[{_EMOJI}]{marks}(?:(?<=\u200d)[{_EMOJI}]{marks})*+",
                 f"[{_HAN}{_HIRAGANA}]{marks}",
             ]
         )
-        + ")"
+        # A run that no word follows is taken as a whole, or each of its characters would look through the rest of it.
+        + ")|"
+        + _BETWEEN_WORDS.replace("*+", "++")
     )
 
 
