@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import sys
+from typing import Any
 
+import orjson
 import structlog
 
 from knowledge_store.settings import LogSettings
@@ -14,8 +16,8 @@ def configure_logs(settings: LogSettings) -> None:
     """Sends every log line of the process to standard error, in one form."""
     level = getattr(logging, settings.level.upper())
     renderer: structlog.typing.Processor = (
-        structlog.processors.JSONRenderer()
-        if settings.format == "json"
+        structlog.processors.JSONRenderer(serializer=_json)
+        if settings.format == "json" or (settings.format == "auto" and not sys.stderr.isatty())
         else structlog.dev.ConsoleRenderer(colors=False)
     )
     shared: list[structlog.typing.Processor] = [
@@ -38,3 +40,7 @@ def configure_logs(settings: LogSettings) -> None:
         )
     )
     logging.basicConfig(handlers=[handler], level=max(level, logging.WARNING), force=True)
+
+
+def _json(event: Any, **options: Any) -> str:
+    return orjson.dumps(event, default=options.get("default", str)).decode()

@@ -77,7 +77,9 @@ class CacheSettings(Section):
 
 class LogSettings(Section):
     level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="The least level shown.")
-    format: Literal["json", "console"] = Field(default="console", description="One JSON object a line, or for people.")
+    format: Literal["auto", "json", "console"] = Field(
+        default="auto", description="One JSON object a line, or for people; auto: for people on a terminal only."
+    )
 
 
 class Settings(BaseSettings):

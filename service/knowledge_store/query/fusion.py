@@ -11,11 +11,17 @@ Nothing depends on what else was found, so a score means the same for every ques
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
+from typing import Final
 
 from knowledge_store_sdk.models import Fusion, Leg, LegScore, Mode
 from knowledge_store_sdk.protocols import Candidates
+
+_by_score: Final = attrgetter("score")
+_by_rank: Final = attrgetter("rank_score")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,21 +85,22 @@ def fuse(candidates: Candidates, mode: Mode, scoring: Scoring, fusion: Fusion) -
     no vector at all if that is more; `settle` puts it in its place once its exact cosine is known.
     """
     keyword, vector = candidates.keyword or (), candidates.vector or ()
-    hits: dict[str, Hit] = {}
-    for rank, one in enumerate(keyword, 1):
-        hits[one.key] = Hit(one.key, keyword_rank=rank, bm25=one.raw)
-        hits[one.key].rank_score = scoring.keyword_weight / (scoring.rrf_k + rank)
-    for rank, one in enumerate(vector, 1):
-        hit = hits.setdefault(one.key, Hit(one.key))
-        hit.vector_rank, hit.cosine = rank, one.raw
-        hit.rank_score += (1 - scoring.keyword_weight) / (scoring.rrf_k + rank)
     both = mode == "hybrid" and candidates.vector is not None
     last = scoring.vector_value(vector[-1].raw) if vector else 0.0
-    for hit in hits.values():
+    weight, half, rrf_k = scoring.keyword_weight, scoring.bm25_half, scoring.rrf_k
+    hits: dict[str, Hit] = {}
+    for rank, one in enumerate(keyword, 1):
+        bm25 = one.raw
+        value = bm25 / (bm25 + half) if bm25 > 0 else 0.0
+        bound = max(value, weight * value + (1.0 - weight) * last) if both else value
+        hits[one.key] = Hit(one.key, bound, not both, weight / (rrf_k + rank), rank, bm25)
+    for rank, one in enumerate(vector, 1):
+        hit = hits.get(one.key)
+        if hit is None:
+            hits[one.key] = hit = Hit(one.key)
+        hit.vector_rank, hit.cosine, hit.settled = rank, one.raw, True
+        hit.rank_score += (1.0 - weight) / (rrf_k + rank)
         _score(hit, both, scoring)
-        if both and hit.cosine is None:
-            hit.settled = False
-            hit.score = max(hit.score, scoring.blend(scoring.keyword_value(hit.bm25), last))
     return ordered(list(hits.values()), fusion)
 
 
@@ -108,22 +115,19 @@ def settle(hits: Sequence[Hit], cosines: Mapping[str, float], scoring: Scoring) 
 
 def contenders(hits: Sequence[Hit], top_k: int, scoring: Scoring, fusion: Fusion) -> list[Hit]:
     """The hits of which the best `top_k` will be: a prefix of the order, longer only where unsettled hits may sink."""
-    if fusion == "rrf" or len(hits) <= top_k:
+    if fusion == "rrf" or len(hits) <= top_k or all(hit.settled for hit in hits[:top_k]):
         return list(hits[:top_k])
-    sure = sorted((_at_least(hit, scoring) for hit in hits), reverse=True)[top_k - 1]
-    count = top_k
-    while count < len(hits) and count < 2 * top_k + 20 and hits[count].score >= sure:
-        count += 1
-    if all(hit.settled for hit in hits[:top_k]):
-        count = top_k
-    return list(hits[:count])
+    sure: list[float] = []  # a heap of the best values that as many hits have at the least
+    for count, hit in enumerate(hits):
+        if len(sure) == top_k and (hit.score < sure[0] or count >= 2 * top_k + 20):
+            return list(hits[:count])
+        (heapq.heappush if len(sure) < top_k else heapq.heappushpop)(sure, _at_least(hit, scoring))
+    return list(hits)
 
 
 def ordered(hits: list[Hit], fusion: Fusion) -> list[Hit]:
-    """Best first; equal ones by key, so that one call repeats another."""
-    if fusion == "rrf":
-        return sorted(hits, key=lambda hit: (-hit.rank_score, hit.key))
-    return sorted(hits, key=lambda hit: (-hit.score, hit.key))
+    """Best first; equal ones stay in the order in which the legs found them."""
+    return sorted(hits, key=_by_rank if fusion == "rrf" else _by_score, reverse=True)
 
 
 def _score(hit: Hit, both: bool, scoring: Scoring) -> None:

@@ -138,8 +138,12 @@ async def mget(connection: Connection, wanted: Sequence[dict[str, Any]], *, with
     return found
 
 
-async def look_up(connection: Connection, names: Names, ids: Sequence[str]) -> dict[str, Hit]:
+async def look_up(
+    connection: Connection, names: Names, ids: Sequence[str], fields: Sequence[str] | None = None
+) -> dict[str, Hit]:
     """The current stored version of each of these ids, as an answer to `_mget`; unknown ids are left out.
+
+    `fields`: what is read of each, which includes `key` and `doc_id`; None: all of it.
 
     Members of a set are found by a search. What is current is always searchable: a set is committed only after the
     index was refreshed with its members. What the search finds may be old; it is read, judged, and where it is old
@@ -149,7 +153,7 @@ async def look_up(connection: Connection, names: Names, ids: Sequence[str]) -> d
         return {}
     before: dict[str, Manifest] | None = None
     for _ in range(SETTLE_ROUNDS):
-        found, known, whole = await _looked_up(connection, names, ids)
+        found, known, whole = await _looked_up(connection, names, ids, fields)
         if whole or known == before:
             return found
         before = known
@@ -157,16 +161,17 @@ async def look_up(connection: Connection, names: Names, ids: Sequence[str]) -> d
 
 
 async def _looked_up(
-    connection: Connection, names: Names, ids: Sequence[str]
+    connection: Connection, names: Names, ids: Sequence[str], fields: Sequence[str] | None
 ) -> tuple[dict[str, Hit], dict[str, Manifest], bool]:
     """What was found, by id; the manifests that it was judged by; and whether all of it was current."""
+    part: dict[str, Any] = {"_index": names.documents, **({} if fields is None else {"_source": list(fields)})}
     singles, members = await together(
-        mget(connection, [{"_index": names.documents, "_id": short(id)} for id in ids]),
+        mget(connection, [{**part, "_id": short(id)} for id in ids]),
         _member_keys(connection, names, ids),
     )
     found = {hit["_source"]["key"]: hit for hit in singles if hit["found"]}
     parents = list(dict.fromkeys(parent for key in [*found, *members] if (parent := parent_of(key)) is not None))
-    wanted = [{"_index": names.documents, "_id": key} for key in members]
+    wanted = [{**part, "_id": key} for key in members]
     answers = await mget(connection, wanted + manifest_reads(names, parents))
     found |= {key: hit for key, hit in zip(members, answers, strict=False) if hit["found"]}
     known = manifests_of(parents, answers[len(members) :])

@@ -22,7 +22,7 @@ from knowledge_store.backends.elasticsearch.config import ElasticsearchConfig
 from knowledge_store.backends.elasticsearch.connection import Connection, Reply, encoded
 from knowledge_store.backends.elasticsearch.errors import unavailable_later
 from knowledge_store.backends.elasticsearch.names import short
-from knowledge_store.backends.elasticsearch.records import existing_of, stored_of
+from knowledge_store.backends.elasticsearch.records import EXISTING_FIELDS, existing_of, stored_of
 from knowledge_store.backends.elasticsearch.refreshing import SharedRefresh
 from knowledge_store_sdk.errors import BackendUnavailable, IdentityMismatch, KnowledgeStoreError
 from knowledge_store_sdk.models import Parent, Stats
@@ -118,7 +118,7 @@ class ElasticsearchIndex:
     # writing
 
     async def lookup(self, ids: Sequence[str]) -> dict[str, Existing]:
-        found = await fetching.look_up(self._connection, self._names, ids)
+        found = await fetching.look_up(self._connection, self._names, ids, EXISTING_FIELDS)
         return {id: existing_of(hit) for id, hit in found.items()}
 
     async def upsert(self, writes: Sequence[Write], *, refresh: bool = False) -> list[Outcome]:

@@ -92,6 +92,9 @@ def stored_of(hit: Mapping[str, Any]) -> Stored:
     )
 
 
+EXISTING_FIELDS: Final = ("key", "doc_id", "source", "text_hash", "member_of", "project_id")
+
+
 def existing_of(hit: Mapping[str, Any]) -> Existing:
     """As `stored_of`, for whoever wants no more than to write over it."""
     source = hit["_source"]

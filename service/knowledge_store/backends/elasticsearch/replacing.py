@@ -85,7 +85,7 @@ async def replace(
 
 
 def _may(manifest: Manifest | None, seen_before: datetime | None) -> bool:
-    return seen_before is None or (manifest is not None and manifest.seen_us < micros(seen_before))
+    return seen_before is None or manifest is None or manifest.seen_us < micros(seen_before)
 
 
 async def _write_chunks(

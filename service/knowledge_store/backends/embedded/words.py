@@ -51,7 +51,7 @@ _ASSIGNED: Final = (range(0x20000), range(0xE0000, 0xE0200))  # beyond Han: no p
 
 @lru_cache(maxsize=1)
 def word_pattern() -> re.Pattern[str]:
-    """Group 1 is a word, or nothing between words. Compiled at first use: it asks for the category of every character, for 0.1 s."""
+    """Group 1 is a word, or nothing between words. Compiled at first use: it asks what each character is, for 0.1 s."""
     ranges: dict[str, str] = {"letter": "", "digit": "", "joiner": "", "mark": ""}
     for kind, characters in groupby(map(chr, chain(*_ASSIGNED)), key=_kind):
         if kind:
