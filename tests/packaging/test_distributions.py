@@ -1,9 +1,11 @@
 """The three distributions as they are installed elsewhere: built, and unpacked into an empty folder."""
 
 import os
+import re
 import subprocess
 import sys
 import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -50,3 +52,8 @@ def test_the_three_carry_one_version_and_require_exactly_that_of_each_other() ->
 
 def files_below(folder: Path) -> set[Path]:
     return {path.relative_to(folder) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_the_sdk_alone_brings_pydantic_and_aiohttp_and_nothing_else() -> None:
+    required = [one for one in metadata.requires("knowledge-store-sdk") or () if "extra ==" not in one]
+    assert sorted(re.split(r"[<>=!~ ;\[]", one)[0] for one in required) == ["aiohttp", "pydantic"]
