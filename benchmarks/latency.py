@@ -3,7 +3,7 @@
 record what the service asks -> take turns: bare _msearch, the same requests, POST /query -> ratios of medians
 -> batches of five -> 16 at a time, in turns -> ratio of throughputs, CPU time of each -> answers from the cache
 
-`bare` is one `_msearch` of both legs, `same` everything that the service asks; `json` is the official client as it comes,
+`bare` is one `_msearch` of both legs, `same` everything that the service asks; `json` is the client as it comes,
 without it the client is as fast as it can be (orjson). The service is asked over a bare socket, for little CPU.
 """
 
