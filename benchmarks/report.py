@@ -43,6 +43,6 @@ def figures(title: str, rows: Sequence[Figure]) -> None:
     for heading in ("measure", "figure", "target", "", "note"):
         table.add_column(heading, justify="right" if heading == "figure" else "left")
     for row in rows:
-        shown = f"{row.value:,.3f}" if abs(row.value) < 100 else f"{row.value:,.0f}"
+        shown = f"{row.value:,.4g}" if abs(row.value) < 100 else f"{row.value:,.0f}"
         table.add_row(row.name, f"{shown} {row.unit}".strip(), row.target, row.verdict, row.note)
     console.print(table)

@@ -72,7 +72,7 @@ class ScoreSettings(Section):
 
 class CacheSettings(Section):
     ttl_s: float = Field(default=300.0, ge=0, description="How long an answer is kept; 0 keeps none.")
-    max_bytes: int = Field(default=64 * 1024 * 1024, ge=0, description="All kept answers together.")
+    max_bytes: int = Field(default=16 * 1024 * 1024, ge=0, description="All kept answers together.")
 
 
 class LogSettings(Section):

@@ -80,6 +80,8 @@ async def test_a_citation_of_a_loaded_file_cuts_out_the_cited_text(service: Serv
         assert one["citation"]["uri"].startswith("file:///")
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)  # some 20,000 chunks, on machines that are busy with other tests too
 async def test_a_file_of_10_mib_goes_through(embedded_store: dict[str, Any], tmp_path: Path) -> None:
     folder = tmp_path / "notes"
     folder.mkdir()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -23,7 +23,7 @@ class Proxy:
 
     `loses(method, path)` says whether the connection breaks after the server has done its work. `holds` says whether it
     stands still for ever instead, before the server has the request or after it has answered; `held` is set then.
-    `answers` stands in for the server's own answers.
+    `answers` stands in for the server's own answers. `meanwhile` happens between the server's answer and its arrival.
     """
 
     url: str
@@ -32,6 +32,7 @@ class Proxy:
     loses: Callable[[str, str], bool] = lambda method, path: False
     holds: Callable[[str, str], Literal["before", "after", "no"]] = lambda method, path: "no"
     answers: Callable[[str, str], tuple[int, Any] | None] = lambda method, path: None
+    meanwhile: Callable[[str, str], Awaitable[None]] | None = None
     sends: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     requests: list[tuple[str, str]] = field(default_factory=list)
     held: asyncio.Event = field(default_factory=asyncio.Event)
@@ -48,6 +49,8 @@ class Proxy:
         status, headers, answered = await self._forward(request, body)
         if hold == "after":
             await self._stand_still()
+        if self.meanwhile is not None:
+            await self.meanwhile(method, path)
         if self.loses(method, path):
             assert request.transport is not None
             request.transport.abort()

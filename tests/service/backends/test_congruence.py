@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import pytest
 import pytest_asyncio
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from knowledge_store.backends import elasticsearch, embedded
@@ -327,6 +327,7 @@ async def test_both_backends_give_the_same_answers(
 ) -> None:
     await pair.begin()
     for step in [*before, first, *between, last, replace(last, filter=Filter(scope=Scope("apollo")))]:
+        note(repr(step))
         await step.run(pair)
     await pair.ask(lambda store: store.parents("suite", limit=100))
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -181,6 +182,20 @@ async def test_of_several_nodes_one_that_is_down_is_passed_over(elasticsearch_ur
     for _ in range(4):
         await index.ping()
     await index.close()
+
+
+async def test_certificates_that_are_not_there_are_a_matter_of_configuration(index_prefix: str, tmp_path: Path) -> None:
+    settings = {"url": "https://localhost:1", "ca_certs": str(tmp_path / "none.pem"), "index_prefix": index_prefix}
+    with pytest.raises(ConfigError, match=r"elasticsearch\.ca_certs"):
+        await opened(settings)
+
+
+async def test_a_closed_index_asks_nothing_more(elasticsearch_url: str, index_prefix: str) -> None:
+    index = open_backend({"url": elasticsearch_url, "index_prefix": index_prefix})
+    await index.open()
+    await index.close()
+    with pytest.raises(BackendUnavailable, match="not open"):
+        await index.ping()
 
 
 def test_secrets_do_not_print() -> None:

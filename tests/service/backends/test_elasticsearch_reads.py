@@ -21,7 +21,17 @@ from knowledge_store.backends.elasticsearch.finding import words_query
 from knowledge_store.backends.elasticsearch.names import Verdict, Version, excluded, short
 from knowledge_store_sdk.errors import BackendUnavailable, InternalError, InvalidRequest, KnowledgeStoreError
 from knowledge_store_sdk.protocols import FetchRequest, Question
-from knowledge_store_sdk.testing.index_cases import ALL, IDENTITY, READER, axis, find, parent_write, stored, write
+from knowledge_store_sdk.testing.index_cases import (
+    ALL,
+    IDENTITY,
+    READER,
+    at_cosine,
+    axis,
+    find,
+    parent_write,
+    stored,
+    write,
+)
 from knowledge_store_sdk.testing.index_suite_keeping import METADATA
 from tests.servers.rest import call
 from tests.service.backends.elasticsearch_proxy import Proxy, proxied
@@ -124,20 +134,89 @@ async def test_metadata_never_changes_the_mapping(
 
 
 async def test_a_question_costs_two_round_trips(store: ElasticsearchIndex, proxy: Proxy) -> None:
-    await store.replace(
-        parent_write("page"), [write(f"page#{n}", "kafka", vector=axis(n)) for n in range(3)], refresh=True
-    )
+    members = [write(f"page#{n}", "kafka", vector=axis(n)) for n in range(3)]
+    await store.replace(parent_write("page"), members, refresh=True)
     await stored(store, write("one", "kafka", metadata={"parent_id": "page2"}))
     proxy.requests.clear()
     question = Question("kafka", axis(0), READER, 100)
     [one, _] = await store.candidates([question, question])
     assert len(proxy.requests) == 1
     keys = [hit.key for hit in one.keyword or ()]
-    requests = [FetchRequest(keys, keys, axis(0), True), FetchRequest(keys, keys, axis(1))]
-    fetched = await store.fetch(requests)
-    assert sorted(path.rpartition("/")[2] for _, path in proxy.requests) == ["_mget", "_msearch", "_msearch"]
+    fetched = await store.fetch([FetchRequest(keys, keys, axis(0), True), FetchRequest(keys, keys, axis(1))])
+    assert len(proxy.requests) == 2
     assert [len(part.found) for part in fetched] == [4, 4]
     assert fetched[0].cosines != fetched[1].cosines
+
+
+async def test_exact_cosines_of_few_and_of_many_are_the_same(store: ElasticsearchIndex, proxy: Proxy) -> None:
+    """A few are computed here, many are asked of the server; both are those of the whole vectors."""
+    cosines = {f"d{n}": n / 40 for n in range(40)}
+    await stored(store, *[write(id, "kafka", vector=at_cosine(one)) for id, one in cosines.items()])
+    keys = [short(id) for id in cosines]
+    expected = dict(zip(keys, cosines.values(), strict=True))
+    [many] = await store.fetch([FetchRequest(keys, keys, axis(0))])
+    assert many.cosines == pytest.approx(expected, abs=1e-5)
+    assert ("POST", f"/{store._names.documents}/_msearch") in proxy.requests
+    proxy.requests.clear()
+    [few] = await store.fetch([FetchRequest(keys[:16], keys[:16], axis(0))])
+    assert few.cosines == pytest.approx({key: expected[key] for key in keys[:16]}, abs=1e-5)
+    assert few.vectors == {}
+    assert proxy.requests == [("POST", "/_mget")]
+
+
+async def test_a_document_is_read_whole_before_the_index_is_refreshed(store: ElasticsearchIndex) -> None:
+    await store.upsert([write("one", "kafka", vector=at_cosine(0.3))])
+    [fetched] = await store.fetch([FetchRequest([short("one")], [short("one")], axis(0), with_vectors=True)])
+    assert fetched.vectors == {short("one"): at_cosine(0.3)}
+    assert fetched.cosines == pytest.approx({short("one"): 0.3}, abs=1e-5)
+
+
+async def test_a_set_that_is_replaced_while_it_is_listed_or_looked_up_is_the_new_one(
+    store: ElasticsearchIndex, proxy: Proxy, elasticsearch_url: str, index_prefix: str
+) -> None:
+    other = open_backend({"url": elasticsearch_url, "index_prefix": index_prefix})
+    await other.open()
+    await store.replace(parent_write("page"), [write("page#0", "kafka v0")], refresh=True)
+    versions = iter(range(1, 10))
+
+    async def replaced_after_the_search(method: str, path: str) -> None:
+        if path.endswith("/_msearch"):
+            proxy.meanwhile = None
+            chunk = write("page#0", f"kafka v{next(versions)}")
+            await other.replace(parent_write("page"), [chunk], refresh=True)
+
+    proxy.meanwhile = replaced_after_the_search
+    assert [one.document.content for one in (await store.scan(ALL, limit=10)).documents] == ["kafka v1"]
+    proxy.meanwhile = replaced_after_the_search
+    kept = await store.get("page#0")
+    assert kept is not None
+    assert kept.document.content == "kafka v2"
+    proxy.meanwhile = replaced_after_the_search
+    assert set(await store.lookup(["page#0"])) == {"page#0"}
+    await other.close()
+
+
+async def test_members_that_went_between_two_reads_of_one_request_are_told_as_superseded(
+    store: ElasticsearchIndex, proxy: Proxy, elasticsearch_url: str, index_prefix: str
+) -> None:
+    """The manifest was read before the replacement, the members after it."""
+    await store.replace(parent_write("page"), [write("page#0", "kafka v1")], refresh=True)
+    [legs] = await store.candidates([Question("kafka", axis(0), READER, 10)])
+    [key] = [hit.key for hit in legs.keyword or ()]
+    [manifest] = call("POST", elasticsearch_url, f"/{index_prefix}-parents/_mget", {"ids": [short("page")]}).body[
+        "docs"
+    ]
+    await store.replace(parent_write("page"), [write("page#0", "kafka v2")], refresh=True)
+    [member] = call("POST", elasticsearch_url, f"/{index_prefix}-documents/_mget", {"ids": [key]}).body["docs"]
+    assert (manifest["found"], member["found"]) == (True, False)
+    first = [(200, {"docs": [member, manifest]})]
+    proxy.answers = lambda method, path: first.pop() if path == "/_mget" and first else None
+    [fetched] = await store.fetch([FetchRequest([key])])
+    assert fetched.found == {}
+    assert fetched.superseded
+    [again] = await store.candidates([Question("kafka", axis(0), READER, 10, fetched.superseded)])
+    [fresh] = await store.fetch([FetchRequest([hit.key for hit in again.keyword or ()])])
+    assert [one.document.content for one in fresh.found.values()] == ["kafka v2"]
 
 
 async def test_strays_of_a_replaced_set_are_out_of_sight_before_they_are_removed(

@@ -78,7 +78,7 @@ async def bulk(connection: Connection, index: str, actions: Sequence[Action]) ->
 async def _send(connection: Connection, index: str, body: bytes, count: int) -> list[Result]:
     path = f"/{index}/_bulk?require_alias=true&filter_path=items.*.status,items.*.error"
     try:
-        reply = await connection.request("POST", path, body, resend=False)
+        reply = await connection.request("POST", path, body, send="once")
     except BackendUnavailable as error:
         return [Result(503, error.detail, in_doubt=True)] * count
     return [_result(next(iter(item.values()))) for item in reply.body["items"]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 import orjson
 from elastic_transport import ApiError
@@ -13,12 +13,12 @@ from elasticsearch import AsyncElasticsearch, OrjsonSerializer
 
 from knowledge_store.backends.elasticsearch.config import ElasticsearchConfig
 from knowledge_store.backends.elasticsearch.errors import translated
-from knowledge_store_sdk.errors import BackendUnavailable
+from knowledge_store_sdk.errors import BackendUnavailable, ConfigError
 
 _JSON: Final = {"accept": "application/json", "content-type": "application/json"}
 First = TypeVar("First")
 Second = TypeVar("Second")
-_WRITE_TIMES: Final = 12  # a write may wait for a new primary to be chosen, a read asks another copy
+_CHANGE_TIMES: Final = 12  # a change may wait for a new primary to be chosen, a read asks another copy
 
 
 class Reply(NamedTuple):
@@ -28,33 +28,43 @@ class Reply(NamedTuple):
     body: Any
 
 
-class Connection:
-    """A client of the cluster, made at the first request. Raises what `errors.translated` says, and nothing else.
+Sending = Literal["read", "change", "once"]
 
-    A read that finds a node down is asked again at another one. A write is sent once: what its repetition would mean
-    is known only to whoever wrote it.
+
+class Connection:
+    """A client of the cluster. Raises what `errors.translated` says, and nothing else.
+
+    A `read` that finds a node down is asked again at another one. So is a `change`, which comes to the same when it is
+    made twice and may take longer. What is sent `once` is sent once: only its writer knows what a repetition would do.
     """
 
     def __init__(self, config: ElasticsearchConfig) -> None:
         self._config = config
-        self._reading: AsyncElasticsearch | None = None
-        self._writing: AsyncElasticsearch | None = None
-        self._closed = False
+        self._clients: dict[Sending, AsyncElasticsearch] = {}
+
+    async def open(self) -> None:
+        """Makes the client, and asks the server nothing; may be called twice. Raises ConfigError."""
+        if self._clients:
+            return
+        try:
+            client = await asyncio.to_thread(_client, self._config)
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"elasticsearch: {error}; see elasticsearch.url and elasticsearch.ca_certs") from error
+        patient_s = _CHANGE_TIMES * self._config.request_timeout_s
+        self._clients = {
+            "read": client,
+            "change": client.options(request_timeout=patient_s),
+            "once": client.options(request_timeout=patient_s, max_retries=0),
+        }
 
     async def request(
-        self, method: str, path: str, body: bytes | None = None, *, resend: bool = True, expect: tuple[int, ...] = ()
+        self, method: str, path: str, body: bytes | None = None, *, send: Sending = "read", expect: tuple[int, ...] = ()
     ) -> Reply:
         """Sends one request. A status of `expect` is returned; any other beyond 299 is raised."""
-        if self._closed:
-            raise BackendUnavailable("the connection to Elasticsearch is closed")
+        if not self._clients:
+            raise BackendUnavailable("the connection to Elasticsearch is not open")
         try:
-            if self._reading is None or self._writing is None:
-                self._reading = _client(self._config)
-                self._writing = self._reading.options(
-                    max_retries=0, request_timeout=_WRITE_TIMES * self._config.request_timeout_s
-                )
-            client = self._reading if resend else self._writing
-            answer = await client.perform_request(method, path, headers=_JSON, body=body)
+            answer = await self._clients[send].perform_request(method, path, headers=_JSON, body=body)
             return Reply(answer.meta.status, answer.body)
         except ApiError as error:
             if error.meta.status in expect:
@@ -65,10 +75,9 @@ class Connection:
 
     async def close(self) -> None:
         """Closes the connections; may be called twice."""
-        self._closed = True
-        client, self._reading, self._writing = self._reading, None, None
-        if client is not None:
-            await client.close()
+        clients, self._clients = self._clients, {}
+        if clients:
+            await clients["read"].close()
 
 
 async def together(first: Coroutine[Any, Any, First], second: Coroutine[Any, Any, Second]) -> tuple[First, Second]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from knowledge_store.backends.elasticsearch.connection import Connection, encoded, together
 from knowledge_store.backends.elasticsearch.errors import reason_of, refused
 from knowledge_store.backends.elasticsearch.finding import cosine, exact_search, hits, msearch
@@ -27,28 +29,42 @@ from knowledge_store_sdk.vectors import Vector
 
 Hit = dict[str, Any]
 SETTLE_ROUNDS: Final = 5
+MAX_WITH_VECTORS: Final = 16  # keys: their vectors, 4 KiB of JSON each, cost less than a search of its own would
 
 
 async def fetch(connection: Connection, names: Names, requests: Sequence[FetchRequest]) -> list[Fetched]:
     """As the seam says. The documents are read as they are now, not as the last refresh left them."""
     keys = list(dict.fromkeys(key for request in requests for key in request.keys))
-    asked = [request for request in requests if request.exact and request.vector is not None]
-    searches = [
-        exact_search(request.vector, [stored_id(key) for key in request.exact])
-        for request in asked
-        if request.vector is not None
-    ]
-    reading = read(connection, names, keys, with_vectors=any(request.with_vectors for request in requests))
-    (found, known), answers = await together(reading, msearch(connection, names.documents, searches))
+    exact = [request for request in requests if request.exact and request.vector is not None]
+    with_vectors = any(request.with_vectors for request in requests) or (bool(exact) and len(keys) <= MAX_WITH_VECTORS)
+    reading = read(connection, names, keys, with_vectors=with_vectors)
+    if with_vectors or not exact:
+        (found, known), cosines = await reading, None
+    else:
+        (found, known), cosines = await together(reading, _measured(connection, names, requests))
     # Documents and manifests are not read at one instant. Where a member of the current set is not there, the set may
     # have been replaced in between: the manifest, read again, tells that from a member that was deleted alone.
     doubtful = {parent for key in keys if key not in found and (parent := _current_parent(key, known)) is not None}
     if doubtful:
         known = {name: one for name, one in known.items() if name not in doubtful}
         known |= await manifests(connection, names, doubtful)
-    measured = iter(answers)
     return [
-        _fetched(request, found, known, next(measured) if request.exact and request.vector is not None else None)
+        _fetched(request, found, known, None if cosines is None else cosines[at]) for at, request in enumerate(requests)
+    ]
+
+
+async def _measured(connection: Connection, names: Names, requests: Sequence[FetchRequest]) -> list[dict[str, float]]:
+    """The exact cosines that each request asks for, by key, in one search each."""
+    searches = [
+        exact_search(request.vector, [stored_id(key) for key in request.exact])
+        for request in requests
+        if request.exact and request.vector is not None
+    ]
+    answers = iter(await msearch(connection, names.documents, searches))
+    return [
+        {key: cosine(score) for key, score in hits(next(answers))}
+        if request.exact and request.vector is not None
+        else {}
         for request in requests
     ]
 
@@ -61,20 +77,31 @@ def _current_parent(key: str, known: Mapping[str, Manifest]) -> str | None:
 
 
 def _fetched(
-    request: FetchRequest, found: Mapping[str, Hit], known: Mapping[str, Manifest], answer: Hit | None
+    request: FetchRequest,
+    found: Mapping[str, Hit],
+    known: Mapping[str, Manifest],
+    cosines: Mapping[str, float] | None,
 ) -> Fetched:
+    """`cosines` None: they are taken from the vectors that were read."""
     current = {key: hit for key in request.keys if (hit := found.get(key)) and counts(key, version_of(hit), known)}
-    vectors: dict[str, Vector] = {}
-    if request.with_vectors:
-        vectors = {key: vector for key, hit in current.items() if (vector := vector_of(hit["_source"])) is not None}
+    vectors = {key: vector for key, hit in current.items() if (vector := vector_of(hit["_source"])) is not None}
+    if cosines is None:
+        cosines = _dots(request, vectors)
     return Fetched(
         found={key: stored_of(hit) for key, hit in current.items()},
-        cosines={key: cosine(score) for key, score in hits(answer) if key in current} if answer else {},
-        vectors=vectors,
+        cosines={key: one for key, one in cosines.items() if key in current},
+        vectors=vectors if request.with_vectors else {},
         superseded=frozenset(
             name for key in request.keys if key not in current for name in _superseded(key, found, known)
         ),
     )
+
+
+def _dots(request: FetchRequest, vectors: Mapping[str, Vector]) -> dict[str, float]:
+    if request.vector is None:
+        return {}
+    asked = np.frombuffer(request.vector, dtype="<f4")
+    return {key: float(np.frombuffer(vectors[key], dtype="<f4") @ asked) for key in request.exact if key in vectors}
 
 
 def _superseded(key: str, found: Mapping[str, Hit], known: Mapping[str, Manifest]) -> list[str]:

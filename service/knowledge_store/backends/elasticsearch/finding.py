@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-import orjson
 
 from knowledge_store.backends.elasticsearch.connection import Connection, encoded
 from knowledge_store.backends.elasticsearch.errors import reason_of, refused
@@ -148,8 +147,3 @@ def exact_search(vector: Vector, stored_ids: Sequence[str]) -> dict[str, Any]:
         "rescore_vector": {"oversample": 1.0},
     }
     return {"query": {"knn": knn}, "size": count, **_NAMED}
-
-
-def line(value: Any) -> bytes:
-    """One line of a body of lines."""
-    return orjson.dumps(value) + b"\n"

@@ -19,7 +19,7 @@ from knowledge_store.backends.elasticsearch import (
     writing,
 )
 from knowledge_store.backends.elasticsearch.config import ElasticsearchConfig
-from knowledge_store.backends.elasticsearch.connection import Connection, Reply, encoded
+from knowledge_store.backends.elasticsearch.connection import Connection, Reply, Sending, encoded
 from knowledge_store.backends.elasticsearch.errors import unavailable_later
 from knowledge_store.backends.elasticsearch.names import short
 from knowledge_store.backends.elasticsearch.records import EXISTING_FIELDS, existing_of, stored_of
@@ -66,6 +66,7 @@ class ElasticsearchIndex:
 
     async def install_templates(self) -> None:
         """What `open` does, for a command that does no more."""
+        await self._connection.open()
         await schema.install_templates(self._connection, self._config)
 
     async def close(self) -> None:
@@ -88,7 +89,7 @@ class ElasticsearchIndex:
         record = {"name": _IDENTITY, "value": identity.model_dump_json()}
         bound = await self.identity()
         if bound is None:
-            await self._connection.request("PUT", path, encoded(record), resend=False, expect=(409,))
+            await self._connection.request("PUT", path, encoded(record), send="once", expect=(409,))
             bound = await self.identity()
         if bound is None or not bound.same_as(identity):
             raise IdentityMismatch(
@@ -103,7 +104,7 @@ class ElasticsearchIndex:
 
     async def set_state(self, name: str, value: str) -> None:
         path = f"/{self._names.state}/_doc/{short(name)}?require_alias=true"
-        await self._connection.request("PUT", path, encoded({"name": name, "value": value}))
+        await self._connection.request("PUT", path, encoded({"name": name, "value": value}), send="change")
 
     async def epoch(self) -> str:
         """A digest of every shard copy's last write and number of refreshes that made writes visible."""
@@ -193,7 +194,7 @@ class ElasticsearchIndex:
 
     async def _refresh_now(self) -> None:
         path = f"/{self._names.documents},{self._names.parents}/_refresh"
-        shards = (await self._connection.request("POST", path)).body["_shards"]
+        shards = (await self._connection.request("POST", path, send="change")).body["_shards"]
         if shards["failed"]:
             raise BackendUnavailable("a part of the index could not be refreshed", retry_after_s=1)
 
@@ -204,9 +205,9 @@ class _Opened(Connection):
     opened = False
 
     async def request(
-        self, method: str, path: str, body: bytes | None = None, *, resend: bool = True, expect: tuple[int, ...] = ()
+        self, method: str, path: str, body: bytes | None = None, *, send: Sending = "read", expect: tuple[int, ...] = ()
     ) -> Reply:
         try:
-            return await super().request(method, path, body, resend=resend, expect=expect)
+            return await super().request(method, path, body, send=send, expect=expect)
         except KnowledgeStoreError as error:
             raise unavailable_later(error) if self.opened else error from error

@@ -136,7 +136,10 @@ async def vectors(connection: Connection, names: Names, text_hashes: Sequence[st
 async def parent(connection: Connection, names: Names, name: str) -> Parent | None:
     """The parent of this name, as it is now."""
     [hit] = await mget(connection, [{"_index": names.parents, "_id": name}])
-    return parent_record(hit["_source"]) if hit["found"] and "generation" in hit["_source"] else None
+    if not hit["found"] or "generation" not in hit["_source"]:
+        return None
+    [record] = await _parents_of(connection, names, [hit["_source"]])
+    return record
 
 
 async def parents(
@@ -157,7 +160,24 @@ async def parents(
     found = answer["hits"]["hits"]
     page = found[:limit]
     more = len(found) > limit
-    return [parent_record(hit["_source"]) for hit in page], _cursor("p", page[-1]["sort"]) if more else None
+    records = await _parents_of(connection, names, [hit["_source"] for hit in page])
+    return records, _cursor("p", page[-1]["sort"]) if more else None
+
+
+async def _parents_of(connection: Connection, names: Names, sources: Sequence[dict[str, Any]]) -> list[Parent]:
+    """Parents with the number of their documents, which becomes less where members are deleted."""
+    if not sources:
+        return []
+    generations = [source["generation"] for source in sources]
+    search = {
+        "query": {"bool": {"filter": [{"terms": {"generation": generations}}]}},
+        "size": 0,
+        "track_total_hits": False,
+        "aggs": {"sets": {"terms": {"field": "generation", "size": len(generations)}}},
+    }
+    [answer] = await msearch(connection, names.documents, [search])
+    sizes = {one["key"]: one["doc_count"] for one in answer["aggregations"]["sets"]["buckets"]}
+    return [parent_record(source, sizes.get(source["generation"], 0)) for source in sources]
 
 
 def _cursor(kind: str, after: Sequence[Any]) -> str:

@@ -20,7 +20,7 @@ from knowledge_store.backends.elasticsearch.names import Version, generation_of,
 from knowledge_store_sdk.locators import Locator
 from knowledge_store_sdk.models import KnowledgeDocument, Parent
 from knowledge_store_sdk.protocols import Existing, ParentWrite, Stored, Write
-from knowledge_store_sdk.vectors import Vector, pack
+from knowledge_store_sdk.vectors import Vector
 
 _LOCATOR: Final[TypeAdapter[Locator]] = TypeAdapter(Locator)
 _PLAIN: Final = ("source", "project_id", "uri", "title", "section", "context", "content", "revision")
@@ -113,9 +113,9 @@ def version_of(hit: Mapping[str, Any]) -> Version:
 
 
 def vector_of(source: Mapping[str, Any]) -> Vector | None:
-    """The vector among the fields, of length 1 again; None where it waits."""
+    """The vector among the fields, None where it waits. Each float32 is written so that it reads back as it was."""
     values = source.get("embedding")
-    return None if values is None else pack(values)
+    return None if values is None else np.array(values, dtype="<f4").tobytes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ def counts(key: str, version: Version, manifests: Mapping[str, Manifest]) -> boo
     return manifest is None or str(version) not in manifest.strays
 
 
-def parent_source(parent: ParentWrite, generation: str | None, documents: int, strays: Sequence[str]) -> Source:
+def parent_source(parent: ParentWrite, generation: str | None, strays: Sequence[str]) -> Source:
     """The fields of a manifest."""
     source: Source = {
         "parent_id": parent.id,
@@ -168,7 +168,6 @@ def parent_source(parent: ParentWrite, generation: str | None, documents: int, s
         "revision": parent.revision,
         "fingerprint": parent.fingerprint,
         "generation": generation,
-        "documents": documents,
         "seen_at": _written(parent.seen_at),
         "seen_us": micros(parent.seen_at),
         "strays": list(strays) or None,
@@ -176,8 +175,8 @@ def parent_source(parent: ParentWrite, generation: str | None, documents: int, s
     return {name: value for name, value in source.items() if value is not None}
 
 
-def parent_record(source: Mapping[str, Any]) -> Parent:
-    """What the seam tells of a parent."""
+def parent_record(source: Mapping[str, Any], documents: int) -> Parent:
+    """What the seam tells of a parent that has so many documents."""
     return Parent(
         id=source["parent_id"],
         source=source["source"],
@@ -185,7 +184,7 @@ def parent_record(source: Mapping[str, Any]) -> Parent:
         title=source.get("title"),
         revision=source.get("revision"),
         fingerprint=source.get("fingerprint"),
-        documents=source["documents"],
+        documents=documents,
         written_at=datetime.fromisoformat(source["seen_at"]),
     )
 

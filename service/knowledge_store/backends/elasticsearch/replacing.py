@@ -71,7 +71,7 @@ async def replace(
             break
         leaving = await _leaving(connection, names, name, parent.source, manifest)
         strays = [str(one.version) for one in leaving if one.stray]
-        record = parent_source(parent, generation, len(writes), strays)
+        record = parent_source(parent, generation, strays)
         if await _commit(connection, names, name, record, manifest):
             await _remove(connection, names, name, record, leaving)
             kept = {write.document.id for write in writes}
@@ -172,7 +172,7 @@ async def _commit(connection: Connection, names: Names, name: str, record: Sourc
     gone = "generation" not in record and "strays" not in record
     method, body = ("DELETE", None) if gone else ("PUT", encoded(record))
     try:
-        reply = await connection.request(method, path, body, resend=False, expect=(404, 409))
+        reply = await connection.request(method, path, body, send="once", expect=(404, 409))
     except BackendUnavailable:
         now = (await manifests(connection, names, [name])).get(name)
         if gone:
@@ -212,4 +212,4 @@ async def forget_manifest(connection: Connection, names: Names, name: str) -> No
         return
     _, seq_no, primary_term = manifest.version
     path = f"/{names.parents}/_doc/{name}?if_seq_no={seq_no}&if_primary_term={primary_term}"
-    await connection.request("DELETE", path, resend=False, expect=(404, 409))
+    await connection.request("DELETE", path, send="once", expect=(404, 409))

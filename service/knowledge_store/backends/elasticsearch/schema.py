@@ -105,7 +105,7 @@ async def _install(connection: Connection, config: ElasticsearchConfig, kind: st
     if there is not None:
         _refuse_newer(f"the index template {name}", there.get("version", 0), data["version"])
     if there is None or there.get("version", 0) < data["version"]:
-        reply = await connection.request("PUT", f"/_index_template/{name}", encoded(body), expect=(400,))
+        reply = await connection.request("PUT", f"/_index_template/{name}", encoded(body), send="change", expect=(400,))
         if reply.status == 400:
             reason = reason_of(reply.body["error"])
             raise ConfigError(f"elasticsearch: the index template {name} is refused by the server: {reason}")
@@ -119,7 +119,7 @@ async def _install(connection: Connection, config: ElasticsearchConfig, kind: st
 
 async def _create(connection: Connection, name: str) -> None:
     wanted = {"aliases": {name: {"is_write_index": True}}}
-    reply = await connection.request("PUT", f"/{name}-{_FIRST}", encoded(wanted), expect=(400,))
+    reply = await connection.request("PUT", f"/{name}-{_FIRST}", encoded(wanted), send="change", expect=(400,))
     if reply.status == 400 and reply.body["error"]["type"] != "resource_already_exists_exception":
         raise ConfigError(f"elasticsearch: the index {name}-{_FIRST} cannot be made: {reason_of(reply.body['error'])}")
 
@@ -137,7 +137,7 @@ async def _upgrade(
         )
     if version < wanted:
         added = {"properties": ours["properties"], "_meta": {**there.get("_meta", {}), **ours["_meta"]}}
-        reply = await connection.request("PUT", f"/{index}/_mapping", encoded(added), expect=(400,))
+        reply = await connection.request("PUT", f"/{index}/_mapping", encoded(added), send="change", expect=(400,))
         if reply.status == 400:
             raise ConfigError(f"elasticsearch: {index} cannot be upgraded: {reason_of(reply.body['error'])}")
 
@@ -163,7 +163,7 @@ async def add_vectors(connection: Connection, name: str, identity: EmbedderIdent
             }
         }
     }
-    reply = await connection.request("PUT", f"/{name}/_mapping", encoded(mapping), expect=(400,))
+    reply = await connection.request("PUT", f"/{name}/_mapping", encoded(mapping), send="change", expect=(400,))
     if reply.status == 400:
         raise IdentityMismatch(
             f"{name} cannot hold vectors of {identity}: {reason_of(reply.body['error'])}; give another "
