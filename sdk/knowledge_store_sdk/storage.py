@@ -19,6 +19,12 @@ class Scope:
     project_id: str | None = None
     include_global: bool = True
 
+    def admits(self, project_id: str | None) -> bool:
+        """Whether a document of this project, or of none, may be seen."""
+        if project_id is None:
+            return self.project_id is None or self.include_global
+        return project_id == self.project_id
+
 
 @dataclass(frozen=True, slots=True)
 class Filter:
@@ -37,6 +43,18 @@ class Filter:
     expired_at: datetime | None = None
     seen_before: datetime | None = None
     pending: bool | None = None
+
+    def admits(self, document: KnowledgeDocument) -> bool:
+        """Whether a document passes, as far as the document itself tells: not `seen_before`, and not `pending`."""
+        expires_at = document.expires_at
+        return (
+            (self.tags is None or self.tags.matches(document.tags))
+            and (self.sources is None or document.source in self.sources)
+            and (self.parent_id is None or document.parent_id == self.parent_id)
+            and (self.scope is None or self.scope.admits(document.project_id))
+            and (self.live_at is None or expires_at is None or expires_at > self.live_at)
+            and (self.expired_at is None or (expires_at is not None and expires_at <= self.expired_at))
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,3 +76,14 @@ async def test_a_raw_plus_in_a_query_string_is_and(service: Service) -> None:
                 assert response.status == 400, (method, path)
                 assert "position" in await response.json()
     assert (await service.client.stats()).total == 3
+
+
+@pytest.mark.parametrize("mode", ["keyword", "vector", "hybrid"])
+async def test_a_document_that_left_the_filter_is_out_before_the_engine_refreshes(service: Service, mode: str) -> None:
+    was = KnowledgeDocument(id="moved", content=NEAR, tags=["red"], source="red")
+    await service.client.upsert(was, refresh=True)
+    assert await ids(service, mode=mode, tags="red") == {"moved"}
+    for change in ({"tags": ("blue",)}, {"project_id": "secret"}, {"expires_at": service.clock()}):
+        await service.client.upsert(was, refresh=True)
+        await service.client.upsert(was.model_copy(update=change))  # no refresh: searches still find the one before
+        assert await ids(service, mode=mode, tags="red") == set(), change

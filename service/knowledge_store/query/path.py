@@ -94,7 +94,7 @@ class QueryPath:
         sources = frozenset(query.sources) if query.sources else None
         scope = Scope(query.project_id, query.include_global)
         narrowed = Filter(tags=tags, sources=sources, scope=scope, live_at=now)
-        return Search(query.model_copy(update={"text": text}), narrowed, now, self._window)
+        return Search(query.model_copy(update={"text": text}), narrowed, self._window)
 
     async def _embed(self, searches: Sequence[Search]) -> dict[str, str]:
         """Gives each question its vector; returns, by text, why there is none."""

@@ -6,7 +6,6 @@ question() -> take_candidates() -> request() -> take_fetched() ... until complet
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Final
 
 from knowledge_store.query.diversity import diversify
@@ -24,7 +23,6 @@ class Search:
 
     query: Query
     filter: Filter
-    now: datetime
     window: int
     vector: Vector | None = None
     exclude: frozenset[str] = frozenset()
@@ -55,14 +53,14 @@ class Search:
         return FetchRequest([hit.key for hit in new], exact, self.vector if exact else None, self.diverse)
 
     def take_fetched(self, request: FetchRequest, fetched: Fetched, scoring: Scoring) -> None:
-        """Settles what was read, and drops what has gone, has expired meanwhile, or falls below the floor."""
+        """Settles what was read, and drops what has gone, passes the filter no longer, or falls below the floor."""
         self._found |= fetched.found
         self._vectors |= fetched.vectors
         if fetched.superseded:
             self.superseded, self.exclude = True, self.exclude | fetched.superseded
         asked = set(request.keys)
         settle([hit for hit in self._hits if hit.key in asked], fetched.cosines, scoring)
-        live = [hit for hit in self._hits if hit.key not in asked or self._is_live(hit.key)]
+        live = [hit for hit in self._hits if hit.key not in asked or self._still_passes(hit.key)]
         self._hits = ordered([hit for hit in live if hit.score >= self.query.min_score], self.query.fusion)
 
     def complete(self) -> bool:
@@ -83,9 +81,8 @@ class Search:
     def _wanted(self) -> int:
         return max(20, _DIVERSE_POOL * self.query.top_k) if self.diverse else self.query.top_k
 
-    def _is_live(self, key: str) -> bool:
+    def _still_passes(self, key: str) -> bool:
+        # A fetch reads documents as they are now: one that was written since its candidate was found may have other
+        # tags, another project, another expiry.
         stored = self._found.get(key)
-        if stored is None:
-            return False
-        expires_at = stored.document.expires_at
-        return expires_at is None or expires_at > self.now
+        return stored is not None and self.filter.admits(stored.document)
